@@ -7,7 +7,7 @@
 #include <set>
 #include <unordered_set>
 
-#include "fs/diff/noted_files.h"
+#include "fs/diff/plain_files.h"
 #include "fs/overlay/overlay.h"
 #include "fs/tree/own_xattrs.h"
 
@@ -28,6 +28,12 @@ Result<std::optional<BaseObject>> FindOpen(const BaseDirectory& base,
   return object;
 }
 
+/// Whether a write or a cut may have changed the content of a file of which the
+/// base has `size` bytes.
+bool IsWritten(const Inode& inode, uint64_t size) {
+  return !inode.extents.empty() || inode.attr().base_limit < size;
+}
+
 /// What the overlay shows under a name.
 struct NewName {
   const Inode* inode = nullptr;  ///< nullptr: not in memory, all from the base
@@ -44,13 +50,68 @@ ChangeSide SideOf(BaseObject object) {
   return side;
 }
 
+ChangeSide SideOf(const Inode& inode) {
+  ChangeSide side;
+  side.attr = inode.attr();
+  side.symlink = inode.record.symlink();
+  side.ino = inode.ino;
+  return side;
+}
+
+std::unique_ptr<ChangeCandidate> ChangeCandidate::OfNew(std::string path,
+                                                        const Inode& inode) {
+  auto candidate = std::make_unique<ChangeCandidate>();
+  candidate->change = {.kind = ChangeKind::kAdded,
+                       .path = std::move(path),
+                       .after = SideOf(inode),
+                       .content = true};
+  return candidate;
+}
+
+std::unique_ptr<ChangeCandidate> ChangeCandidate::OfChanged(
+    const Inode& inode, Preimages* preimages) {
+  const BaseOrigin& origin = *inode.record.base;
+  const Attr& attr = inode.attr();
+  const bool has_attributes = attr.mode != (origin.mode & 07777) ||
+                              attr.uid != origin.uid || attr.gid != origin.gid;
+  const bool has_other_size = attr.size != origin.size;
+  const bool may_differ = !has_other_size && IsWritten(inode, origin.size);
+  if (!has_attributes && !has_other_size && !may_differ && !attr.xattrs_owned) {
+    return nullptr;
+  }
+  const bool is_known = may_differ && HasOtherChecksum(inode, preimages);
+  auto candidate = std::make_unique<ChangeCandidate>();
+  candidate->change = {.path = origin.path,
+                       .after = SideOf(inode),
+                       .content = has_other_size || is_known,
+                       .attributes = has_attributes};
+  candidate->same_object = true;
+  candidate->compare = may_differ && !is_known;
+  if (candidate->compare) candidate->AddExtents(inode);
+  if (attr.xattrs_owned) {
+    candidate->base_xattrs_of = origin.path;
+    candidate->xattrs = OwnXattrs(inode);
+  }
+  return candidate;
+}
+
+void ChangeCandidate::AddExtents(const Inode& inode) {
+  // Beyond what is left of the base's, and not written, all is zero.
+  const Attr& attr = inode.attr();
+  if (attr.base_limit < attr.size) {
+    extents.push_back({attr.base_limit, attr.size - attr.base_limit, {}});
+  }
+  for (const auto& [offset, extent] : inode.extents) extents.push_back(extent);
+}
+
 class ChangeCollector {
  public:
-  /// `among`: all upper inodes, or NotedFiles::others.
-  ChangeCollector(Frozen& frozen, const std::vector<Inode*>& among, bool expand)
+  /// `plain`: null, or files that are left out, with the other inodes.
+  ChangeCollector(Frozen& frozen, const PlainFiles* plain, bool expand)
       : frozen_(frozen),
         preimages_(frozen.origins.preimages()),
-        among_(among),
+        plain_(plain),
+        among_(plain != nullptr ? plain->others : frozen.tree.upper()),
         expand_(expand) {}
 
   Result<ChangeList> Run() {
@@ -78,14 +139,22 @@ class ChangeCollector {
     const auto visible = frozen_.tree.VisiblePath(directory, {}, &paths_);
     for (const auto& [name, slot] : directory.names->slots) {
       if (!slot.IsUpper()) continue;
+      const Inode* child = slot.upper.kind == DentryKind::kInode
+                               ? frozen_.tree.Find(slot.upper.ino)
+                               : nullptr;
+      // Nothing of the base is under the name of a new one.
+      if (child != nullptr && IsPlain(*child)) continue;
       if (directory.record.base) {
         TRY(AddOld(JoinPath(directory.record.base->path, name)));
       }
-      if (slot.upper.kind != DentryKind::kInode || !visible) continue;
-      const Inode* child = frozen_.tree.Find(slot.upper.ino);
-      if (child != nullptr) TRY(AddNew(JoinPath(*visible, name), *child));
+      if (child == nullptr || !visible) continue;
+      TRY(AddNew(JoinPath(*visible, name), *child));
     }
     return {};
+  }
+
+  [[nodiscard]] bool IsPlain(const Inode& inode) const {
+    return plain_ != nullptr && inode.upper && plain_->is_plain[inode.upper_at];
   }
 
   /// A base name the overlay hides or replaces, with what is below it.
@@ -214,7 +283,6 @@ class ChangeCollector {
 
   /// None: the base object is no longer known.
   Result<std::optional<ChangeSide>> AfterOf(const NewName& name) {
-    ChangeSide side;
     const bool is_base =
         name.inode == nullptr || (!name.inode->upper && !name.inode->lost);
     if (is_base) {
@@ -222,10 +290,7 @@ class ChangeCollector {
       if (!object) return std::nullopt;
       return SideOf(std::move(*object));
     }
-    side.attr = name.inode->attr();
-    side.symlink = name.inode->record.symlink();
-    side.ino = name.inode->ino;
-    return side;
+    return SideOf(*name.inode);
   }
 
   Status Pair() {
@@ -307,7 +372,7 @@ class ChangeCollector {
 
   /// Of an object that is on one side only.
   void AddAlone(NetChange change) {
-    list_.candidates_.push_back(std::make_unique<ChangeList::Candidate>());
+    list_.candidates_.push_back(std::make_unique<ChangeCandidate>());
     list_.candidates_.back()->change = std::move(change);
   }
 
@@ -322,8 +387,8 @@ class ChangeCollector {
                  const NewName& name, BaseObject object, ChangeSide after) {
     const struct stat st = object.st;
     ChangeSide before = SideOf(std::move(object));
-    ChangeList::Candidate& candidate = *list_.candidates_.emplace_back(
-        std::make_unique<ChangeList::Candidate>());
+    ChangeCandidate& candidate =
+        *list_.candidates_.emplace_back(std::make_unique<ChangeCandidate>());
     NetChange& change = candidate.change;
     change.path = path;
     const bool old_name_gone = old_.contains(old_path);
@@ -344,9 +409,7 @@ class ChangeCollector {
       if (after.attr.type == FileType::kSymlink) {
         change.content = before.symlink != after.symlink;
       } else if (after.attr.type == FileType::kRegular) {
-        const bool touched =
-            upper && (!name.inode->extents.empty() ||
-                      name.inode->attr().base_limit < before.attr.size);
+        const bool touched = upper && IsWritten(*name.inode, before.attr.size);
         change.content = before.attr.size != after.attr.size;
         candidate.compare =
             !change.content && (!candidate.same_object || touched);
@@ -360,15 +423,7 @@ class ChangeCollector {
       }
     }
     if (upper) {
-      // Beyond what is left of the base's, and not written, all is zero.
-      const Attr& attr = name.inode->attr();
-      if (attr.base_limit < attr.size) {
-        candidate.extents.push_back(
-            {attr.base_limit, attr.size - attr.base_limit, {}});
-      }
-      for (const auto& [offset, extent] : name.inode->extents) {
-        candidate.extents.push_back(extent);
-      }
+      candidate.AddExtents(*name.inode);
       if (name.inode->attr().xattrs_owned || !candidate.same_object) {
         candidate.base_xattrs_of = before.base_path;
         candidate.xattrs = XattrsOf(*name.inode);
@@ -398,6 +453,7 @@ class ChangeCollector {
 
   Frozen& frozen_;
   const std::shared_ptr<Preimages> preimages_;
+  const PlainFiles* const plain_;
   const std::vector<Inode*>& among_;
   bool expand_;
   std::map<std::string, BaseObject> old_;  // base paths
@@ -408,12 +464,20 @@ class ChangeCollector {
 };
 
 Result<ChangeList> ChangeList::Collect(Frozen& frozen, bool expand) {
-  return ChangeCollector(frozen, frozen.tree.upper(), expand).Run();
+  return ChangeCollector(frozen, nullptr, expand).Run();
 }
 
-Result<ChangeList> ChangeList::Collect(Frozen& frozen,
-                                       const std::vector<Inode*>& among) {
-  return ChangeCollector(frozen, among, false).Run();
+Result<ChangeList> ChangeList::Collect(Frozen& frozen, PlainFiles plain,
+                                       bool expand) {
+  ChangeList list = TRY(ChangeCollector(frozen, &plain, expand).Run());
+  for (auto& candidate : plain.list.candidates_) {
+    list.Add(std::move(candidate));
+  }
+  return list;
+}
+
+void ChangeList::Add(std::unique_ptr<ChangeCandidate> candidate) {
+  candidates_.push_back(std::move(candidate));
 }
 
 std::vector<std::string> ChangeList::Deleted() const {
@@ -566,7 +630,7 @@ Status ChangeList::VisitFrom(Source& source, const ChangeVisitor& visit) {
     return candidate->change.path;
   });
   for (auto& owned : candidates_) {
-    const std::unique_ptr<Candidate> candidate = std::move(owned);
+    const std::unique_ptr<ChangeCandidate> candidate = std::move(owned);
     NetChange& change = candidate->change;
     if (candidate->compare) {
       const uint64_t size = change.after->attr.size;

@@ -17,6 +17,8 @@ namespace txfs {
 
 /// The side of an unchanged base object.
 [[nodiscard]] ChangeSide SideOf(BaseObject object);
+/// The side of an upper inode.
+[[nodiscard]] ChangeSide SideOf(const Inode& inode);
 
 /// Reads the content of a side while no operation runs.
 Result<size_t> ReadSide(Frozen& frozen, const ChangeSide& side, uint64_t offset,
@@ -27,6 +29,28 @@ Result<size_t> ReadSide(Frozen& frozen, const ChangeSide& side, uint64_t offset,
 /// it.
 Result<bool> OrDiffers(Result<bool> differs);
 
+struct PlainFiles;
+
+/// A difference that may turn out to be none.
+struct ChangeCandidate {
+  NetChange change;
+  bool same_object = false;     ///< both sides are the same inode
+  bool compare = false;         ///< contents may differ
+  std::vector<Extent> extents;  ///< same object: ranges that may differ
+  std::string base_xattrs_of;   ///< compare xattrs with this base path
+  std::map<std::string, std::string> xattrs;
+
+  /// Of the new file `inode` at `path`.
+  static std::unique_ptr<ChangeCandidate> OfNew(std::string path,
+                                                const Inode& inode);
+  /// Of a regular file that the base has as noted and where it is shown. Its
+  /// `before` is missing. Null: it does not differ.
+  static std::unique_ptr<ChangeCandidate> OfChanged(const Inode& inode,
+                                                    Preimages* preimages);
+  /// Adds the ranges that the upper `inode` has of its own.
+  void AddExtents(const Inode& inode);
+};
+
 /// Finds the net differences between base and overlay.
 ///
 /// Works in two steps, so that the mount waits only for the first: Collect
@@ -36,9 +60,10 @@ class ChangeList {
  public:
   /// `expand`: lists the content of a renamed directory, too.
   static Result<ChangeList> Collect(Frozen& frozen, bool expand);
-  /// Only for `among` (NotedFiles::others), unexpanded.
-  static Result<ChangeList> Collect(Frozen& frozen,
-                                    const std::vector<Inode*>& among);
+  /// The same for plain.list and plain.others, which are of this freeze.
+  static Result<ChangeList> Collect(Frozen& frozen, PlainFiles plain,
+                                    bool expand);
+  void Add(std::unique_ptr<ChangeCandidate> candidate);
 
   [[nodiscard]] size_t size() const { return candidates_.size(); }
   /// Base paths of deleted objects; renamed objects are not included.
@@ -55,17 +80,9 @@ class ChangeList {
 
  private:
   friend class ChangeCollector;
-  struct Candidate {
-    NetChange change;
-    bool same_object = false;     ///< both sides are the same inode
-    bool compare = false;         ///< contents may differ
-    std::vector<Extent> extents;  ///< same object: ranges that may differ
-    std::string base_xattrs_of;   ///< compare xattrs with this base path
-    std::map<std::string, std::string> xattrs;
-  };
   template <class Source>
   Status VisitFrom(Source& source, const ChangeVisitor& visit);
-  std::vector<std::unique_ptr<Candidate>> candidates_;
+  std::vector<std::unique_ptr<ChangeCandidate>> candidates_;
 };
 
 /// Counts changes without reading base or contents: objects that were touched

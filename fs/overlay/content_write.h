@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
+#include "fs/tree/inode.h"
 #include "journal/change.h"
 #include "journal/journal.h"
 #include "journal/support/types.h"
@@ -29,5 +31,12 @@ struct WriteLook {
   uint64_t position = 0;
   StagedContent staged;
 };
+
+/// The base file of `inode` if its content is about to change for the first
+/// time. Keep its pre-image after the change is accepted.
+[[nodiscard]] std::optional<BaseOrigin> PreimageOf(const Inode& inode);
+
+/// Releases the content of `extents`, which the change `lsn` took away.
+void ReleaseAll(Journal& journal, const std::vector<Extent>& extents, Lsn lsn);
 
 }  // namespace txfs

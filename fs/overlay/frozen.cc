@@ -101,7 +101,7 @@ void Frozen::ForgetFollowed() {
 }
 
 void Frozen::Release(const std::vector<Extent>& extents, Lsn lsn) {
-  OverlayFilesystem::ReleaseAll(journal, extents, lsn);
+  ReleaseAll(journal, extents, lsn);
 }
 
 void Frozen::Sign(const Caller& caller, Change& change) const {
@@ -121,6 +121,16 @@ void Frozen::SetHalted(bool halted) {
 Frozen::~Frozen() {
   overlay_.AssertFrozen();
   overlay_.promised_space_.Restore(*overlay_.journal_);
+}
+
+std::shared_ptr<const TouchedInodes> Frozen::Watch() const {
+  overlay_.AssertFrozen();
+  return overlay_.touched_.Watch();
+}
+
+bool Frozen::IsComplete(const TouchedInodes& touched) const {
+  overlay_.AssertFrozen();
+  return overlay_.touched_.IsComplete(touched);
 }
 
 bool Frozen::IsHalted() const {

@@ -19,6 +19,7 @@
 namespace txfs {
 
 class OverlayFilesystem;
+class TouchedInodes;
 
 /// Access to an OverlayFilesystem while no operation runs.
 /// OverlayFilesystem::WhileFrozen creates one, with the commit gate and the
@@ -100,6 +101,12 @@ class Frozen {
   /// has the values of its edits. A savepoint must precede it. Returns the
   /// stale caches. Drain the journal before and after it.
   Result<StaleCaches> Revert(const Change& change, const Rewind& rewind);
+
+  /// Notes from now on which inodes operations change.
+  [[nodiscard]] std::shared_ptr<const TouchedInodes> Watch() const;
+  /// Whether nothing but what `touched` has changed since its Watch. False in
+  /// any freeze but the first one after that of Watch.
+  [[nodiscard]] bool IsComplete(const TouchedInodes& touched) const;
 
   // Caches that depend on the base or on the tree.
   [[nodiscard]] Tree::Look BaseLook() const;

@@ -383,7 +383,9 @@ Result<Lsn> OverlayFilesystem::AppendAndApply(const Change& change,
 
 void OverlayFilesystem::ApplyToTree(const Change& change) {
   Apply(change, tree_);
-  if (MayMoveDirectories(change, tree_)) judge_.ForgetMoves();
+  const bool moves_directories = MayMoveDirectories(change, tree_);
+  if (moves_directories) judge_.ForgetMoves();
+  touched_.Note(change, moves_directories);
 }
 
 Status OverlayFilesystem::JournalFollowed() {
@@ -432,14 +434,6 @@ Result<Lsn> OverlayFilesystem::AcceptFor(Inode& inode, Plan&& plan,
     }
   }
   return journal_->last_lsn();
-}
-
-void OverlayFilesystem::ReleaseAll(Journal& journal,
-                                   const std::vector<Extent>& extents,
-                                   Lsn lsn) {
-  for (const Extent& extent : extents) {
-    if (extent.content.segment != 0) journal.Release(extent, lsn);
-  }
 }
 
 void OverlayFilesystem::UsePolicy(

@@ -19,6 +19,7 @@
 #include "fs/overlay/look_ahead.h"
 #include "fs/overlay/promised_space.h"
 #include "fs/overlay/read_plan.h"
+#include "fs/overlay/touched_inodes.h"
 #include "fs/posix/filesystem.h"
 #include "fs/tree/plan.h"
 #include "fs/tree/tree.h"
@@ -122,10 +123,9 @@ class OverlayFilesystem final : public Filesystem {
                           const std::shared_ptr<Journal>& journal,
                           uint64_t offset, MutableByteSpan out);
 
-  /// Those of `stale` for which a LOOKUP reply may be in flight. The kernel
-  /// ignores an invalidation of such an inode and then caches the stale
-  /// attributes of the reply. `names` has a nonexistent name in each parent
-  /// directory: its invalidation waits for the lookups there.
+  /// Those of `stale` for which a LOOKUP reply may be in flight, which the
+  /// kernel would cache after an invalidation. `names` has a missing name in
+  /// each parent directory: its invalidation waits for the lookups there.
   StaleCaches InFlight(const StaleCaches& stale);
 
   /// Runs `work` while mutations wait. `work` must not send the kernel a
@@ -142,8 +142,17 @@ class OverlayFilesystem final : public Filesystem {
     const WriterLock gate(gate_);
     const WriterLock lock(tree_mutex_);
     ahead_.Clear();
+    touched_.NoteFreeze();
     Frozen frozen(tree_, base_, *journal_, origins_, *this);
     return work(frozen);
+  }
+
+  /// Runs `work` with the tree while operations that change it wait.
+  template <class Work>
+  auto WhileShared(Work work) {
+    const ReaderLock gate(gate_);
+    const ReaderLock lock(tree_mutex_);
+    return work(std::as_const(tree_));
   }
 
   PromisedSpace& promised_space() { return promised_space_; }
@@ -255,8 +264,6 @@ class OverlayFilesystem final : public Filesystem {
   /// Plans the deletion of a name. A file's recorded path moves to another one.
   void DropName(Plan& plan, const Inode& directory, std::string_view name,
                 const Inode& inode) const REQUIRES_SHARED(tree_mutex_);
-  void CountMoved(Plan& plan, const Inode& directory, std::string_view name,
-                  const Inode& inode) const REQUIRES_SHARED(tree_mutex_);
   Result<std::shared_ptr<const DirectorySnapshot>> Snapshot(Ino ino)
       REQUIRES_SHARED(gate_);
   std::vector<DirEntry> Merge(const Inode& directory,
@@ -284,8 +291,6 @@ class OverlayFilesystem final : public Filesystem {
       REQUIRES_SHARED(gate_) REQUIRES(tree_mutex_);
   /// Counts the base for limits that need it. Call before a removal.
   Status CountBaseAhead() REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
-  static void ReleaseAll(Journal& journal, const std::vector<Extent>& extents,
-                         Lsn lsn);
   PolicyCheck Judging(Plan& plan) REQUIRES_SHARED(gate_, tree_mutex_);
   template <class Work>
   std::invoke_result_t<Work, const Caller&> Answered(const Caller& caller,
@@ -308,13 +313,9 @@ class OverlayFilesystem final : public Filesystem {
   }
 
   // Pre-images.
-  /// Keeps the pre-image of the base object under a name that the transaction
-  /// took. Call after the change is accepted.
+  /// That of the base object under a name that an accepted change took.
   void KeepPreimage(const std::optional<BaseObject>& probe)
       EXCLUDES(tree_mutex_);
-  /// The base file of `inode` if its content is about to change for the first
-  /// time. Keep its pre-image after the change is accepted.
-  static std::optional<BaseOrigin> PreimageOf(const Inode& inode);
 
   // Attributes.
   Result<struct stat> DoSetAttr(const Caller& caller, Ino ino,
@@ -324,8 +325,7 @@ class OverlayFilesystem final : public Filesystem {
                                 const AttrRequest& request,
                                 std::optional<BaseOrigin>& preimage)
       REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
-  /// Sets the attribute, or removes it if there is no `value`. `op` is the
-  /// operation for the log.
+  /// Sets the attribute, or removes it without a `value`. `op`: for the log.
   Status ChangeXattr(Op op, const Caller& caller, Ino ino,
                      const std::string& name, std::optional<std::string> value,
                      XattrMode mode);
@@ -348,7 +348,6 @@ class OverlayFilesystem final : public Filesystem {
   void VisitData(const ReadPlan& plan, const RangeVisitor& visit);
   Result<size_t> ReadPieces(const ReadPlan& plan, uint64_t offset,
                             MutableByteSpan out);
-  Result<uint64_t> SizeOf(Ino ino);
   /// Judges a write before its content is staged, and sets in `place` the
   /// offset of an append. Requires the content lock of `ino`.
   Result<WriteLook> LookBeforeWrite(Plan& plan, Ino ino, WritePlace& place,
@@ -387,6 +386,7 @@ class OverlayFilesystem final : public Filesystem {
   std::array<SharedMutex, 64> content_locks_;
   mutable SharedMutex tree_mutex_;
   Tree tree_ GUARDED_BY(tree_mutex_);
+  Watched touched_ GUARDED_BY(tree_mutex_);
   /// Applied to the tree, and not yet in the journal; in order.
   std::vector<Change> followed_ GUARDED_BY(tree_mutex_);
   Judge judge_ GUARDED_BY(gate_);  ///< its meters need tree_mutex_

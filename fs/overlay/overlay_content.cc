@@ -285,14 +285,6 @@ Status OverlayFilesystem::Stage(ByteSpan bytes, WriteLook& look) {
   return {};
 }
 
-std::optional<BaseOrigin> OverlayFilesystem::PreimageOf(const Inode& inode) {
-  const bool is_the_bases = inode.record.base && !inode.IsOrphan() &&
-                            !inode.orphan->pinned_base && IsRegular(inode) &&
-                            !inode.ContentChanged() &&
-                            inode.record.base->size <= Preimages::kMaxSize;
-  return is_the_bases ? inode.record.base : std::nullopt;
-}
-
 void OverlayFilesystem::KeepPreimage(const std::optional<BaseObject>& probe) {
   if (probe) origins_.KeepPreimage(probe->path, probe->st);
 }
@@ -514,19 +506,18 @@ Result<std::optional<BaseOrigin>> OverlayFilesystem::ApplyAllocate(
 }
 
 /// Does not use GetAttr, which notes that the kernel receives the attributes.
-Result<uint64_t> OverlayFilesystem::SizeOf(Ino ino) {
-  const ReaderLock gate(gate_);
-  const ReaderLock lock(tree_mutex_);
-  return TRY(FindInode(ino))->attr().size;
-}
-
 Result<size_t> OverlayFilesystem::CopyRange(const Caller& caller, Ino from,
                                             uint64_t from_offset, Ino to,
                                             uint64_t to_offset,
                                             uint64_t length) {
   // Same order as in the kernel: cut at the end of the source, then check for
   // an overlap.
-  const uint64_t size = TRY(SizeOf(from));
+  const uint64_t size =
+      TRY(WhileShared([&](const Tree& tree) -> Result<uint64_t> {
+        const Inode* inode = tree.Find(from);
+        if (inode == nullptr) return Fail(ESTALE, "inode");
+        return inode->attr().size;
+      }));
   if (from_offset >= size) return 0;
   length = std::min(length, size - from_offset);
   const bool overlap = from == to && from_offset < to_offset + length &&

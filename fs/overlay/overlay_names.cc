@@ -12,6 +12,17 @@
 namespace txfs {
 namespace {
 
+/// Counts a base name in the link count when it becomes upper: other programs
+/// may have added it after the count was taken.
+void CountMoved(Plan& plan, const Tree& tree, const Inode& directory,
+                std::string_view name, const Inode& inode) {
+  Attr& attr = plan.EditAttr(inode);
+  attr.ctime = plan.now();
+  if (inode.IsDirectory()) return;
+  const uint32_t moved = directory.UpperSlot(name) == nullptr ? 1 : 0;
+  attr.nlink = std::max(attr.nlink, tree.UpperNames(inode) + moved);
+}
+
 /// Whether a commit of this user can copy the object to another filesystem.
 bool MayCopy(const Inode& inode) {
   const auto& base = inode.record.base;
@@ -62,18 +73,6 @@ void OverlayFilesystem::DropName(Plan& plan, const Inode& directory,
     if (other == inode.record.base->path) return;
   }
   if (!other.empty()) plan.SetOrigin(inode, std::move(other));
-}
-
-/// Counts a base name in the link count when it becomes upper: other programs
-/// may have added it after the count was taken.
-void OverlayFilesystem::CountMoved(Plan& plan, const Inode& directory,
-                                   std::string_view name,
-                                   const Inode& inode) const {
-  Attr& attr = plan.EditAttr(inode);
-  attr.ctime = plan.now();
-  if (inode.IsDirectory()) return;
-  const uint32_t moved = directory.UpperSlot(name) == nullptr ? 1 : 0;
-  attr.nlink = std::max(attr.nlink, tree_.UpperNames(inode) + moved);
 }
 
 // --- new names -------------------------------------------------------------
@@ -432,12 +431,12 @@ Result<Ino> OverlayFilesystem::ApplyRename(Plan plan, NameIn old_name,
         *to.directory,
         -Subdirectories(*to.directory, to.name, *to.inode, probes.to));
   }
-  CountMoved(plan, *from.directory, from.name, *from.inode);
+  CountMoved(plan, tree_, *from.directory, from.name, *from.inode);
   plan.TouchDirectory(*from.directory);
   plan.TouchDirectory(*to.directory);
   if (exchange && to.inode != nullptr) {  // CheckRename has seen to that
     plan.CountSubdirectory(*from.directory, to.inode->IsDirectory() ? 1 : 0);
-    CountMoved(plan, *to.directory, to.name, *to.inode);
+    CountMoved(plan, tree_, *to.directory, to.name, *to.inode);
     plan.SetDentry(*from.directory, from.name,
                    {DentryKind::kInode, to.inode->ino});
   } else {

@@ -54,7 +54,7 @@ struct Drift {
 /// All drift of the transaction, sorted by path. Checks every touched object;
 /// reads the content of those that seem to have changed and have a pre-image.
 /// Fails if this user may not look at one of them (EACCES); with `closed`,
-/// appends it there instead. `among`: null, or NotedFiles::others.
+/// appends it there instead. `among`: null, or PlainFiles::others.
 Result<std::vector<Drift>> FindDrift(
     Frozen& frozen, std::vector<Conflict>* closed = nullptr,
     const std::vector<Inode*>* among = nullptr);

@@ -168,7 +168,7 @@ class StoredWorkspace final : public Workspace {
   /// All of the status but the number of changes.
   Result<WorkspaceStatus> StatusWithoutChanges();
   /// The number of net changes. Calls `look`, unless it is empty, with
-  /// everything frozen and NotedFiles::others.
+  /// everything frozen and PlainFiles::others.
   Result<uint64_t> CountNetChanges(
       const std::function<void(Frozen&, const std::vector<Inode*>&)>& look);
 

@@ -10,7 +10,7 @@
 #include <iterator>
 
 #include "fs/diff/change_list.h"
-#include "fs/diff/noted_files.h"
+#include "fs/diff/plain_files.h"
 #include "fs/overlay/linked_names.h"
 #include "fs/vault/vaults.h"
 #include "fs/workspace/stored_workspace.h"
@@ -60,10 +60,23 @@ Result<UniqueFd> OpenStoreDirectory(const WorkspaceOptions& options,
 /// A query does not write to the journal.
 StaleCaches FollowLater(Frozen& frozen) {
   return BaseFollower(frozen, BaseFollower::Journaling::kLater)
-      .Follow(NotedFiles::Find(frozen).others);
+      .Follow(PlainFiles::Find(frozen, Wanted::kNothing).others);
 }
 
-/// The conflicts at `among`, which is null or NotedFiles::others.
+/// The same, with a survey made before, and for a list or count.
+PlainFiles FollowAndFind(Frozen& frozen, PlainSurvey& survey, Wanted wanted,
+                         StaleCaches& stale) {
+  PlainFiles plain = PlainFiles::Find(frozen, survey);
+  const uint64_t before = frozen.tree.name_changes();
+  stale = BaseFollower(frozen, BaseFollower::Journaling::kLater)
+              .Follow(plain.others);
+  const bool has_followed =
+      !stale.empty() || frozen.tree.name_changes() != before;
+  if (has_followed) plain = PlainFiles::Find(frozen, wanted);
+  return plain;
+}
+
+/// The conflicts at `among`, which is null or PlainFiles::others.
 Result<std::vector<Conflict>> ConflictsNow(Frozen& frozen,
                                            const std::vector<Inode*>* among) {
   std::vector<Conflict> closed;
@@ -178,17 +191,21 @@ Status StoredWorkspace::VisitChanges(bool expand,
                                      const std::vector<std::string>& below,
                                      const ChangeVisitor& visit) {
   size_t candidates = 0;
-  FollowBase();
+  StaleCaches stale;
   PreparePreimages();
+  PlainSurvey survey(*filesystem_, Wanted::kList);
   {
-    ChangeList list = TRY(filesystem_->WhileFrozen([&](Frozen& frozen) {
+    auto list = filesystem_->WhileFrozen([&](Frozen& frozen) {
+      PlainFiles plain = FollowAndFind(frozen, survey, Wanted::kList, stale);
       NoteNamesBelow(frozen.tree, frozen.base, below);
-      return ChangeList::Collect(frozen, expand);
-    }));
-    candidates = list.size();
-    list.Keep(
+      return ChangeList::Collect(frozen, std::move(plain), expand);
+    });
+    if (!stale.empty()) Tell(std::move(stale));
+    if (!list) return std::unexpected(std::move(list).error());
+    candidates = list->size();
+    list->Keep(
         [&](const NetChange& change) { return IsSelected(change, below); });
-    TRY(std::move(list).Visit(*filesystem_, visit));
+    TRY((*std::move(list)).Visit(*filesystem_, visit));
   }
   if (candidates > kManyCandidates) ReturnFreeMemory();
   return {};
@@ -218,17 +235,12 @@ Result<uint64_t> StoredWorkspace::CountNetChanges(
   StaleCaches stale;
   uint64_t changes = 0;
   PreparePreimages();
+  PlainSurvey survey(*filesystem_, Wanted::kCount);
   auto list = filesystem_->WhileFrozen([&](Frozen& frozen) {
-    NotedFiles noted = NotedFiles::Count(frozen);
-    const uint64_t before = frozen.tree.name_changes();
-    stale = BaseFollower(frozen, BaseFollower::Journaling::kLater)
-                .Follow(noted.others);
-    const bool has_followed =
-        !stale.empty() || frozen.tree.name_changes() != before;
-    if (has_followed) noted = NotedFiles::Count(frozen);
-    changes = noted.changes;
-    if (look) look(frozen, noted.others);
-    return ChangeList::Collect(frozen, noted.others);
+    PlainFiles plain = FollowAndFind(frozen, survey, Wanted::kCount, stale);
+    changes = plain.changes;
+    if (look) look(frozen, plain.others);
+    return ChangeList::Collect(frozen, std::move(plain), false);
   });
   if (!stale.empty()) Tell(std::move(stale));
   if (!list) return std::unexpected(std::move(list).error());

@@ -1,4 +1,5 @@
 #include <dirent.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/stat.h>
@@ -300,6 +301,7 @@ class Soak {
   void CheckNoConflicts(const std::string& when);
   /// Prints what was done, and what tells where a difference comes from.
   void TellStory();
+  void TellWhatIsCached() const;
   void LookCloser();
   std::string DifferencesFromModel();
   void CheckBase(const std::string& when);
@@ -346,6 +348,7 @@ class Soak {
   Growth growth_;
   std::map<std::string, int> counts_;
   std::deque<std::string> history_;   ///< what was done last
+  std::string last_commit_;           ///< or undo
   std::vector<std::string> changes_;  ///< when a part was chosen last
 };
 
@@ -650,6 +653,7 @@ void Soak::CommitAll() {
   const std::string image = "u" + std::to_string(++names_);
   model_.SaveFrom(image, base_.root());
   const std::string id = TryCommit();
+  last_commit_ = id;
   if (id.empty()) {
     model_.Drop(image);
     return;
@@ -684,6 +688,7 @@ void Soak::Undo() {
   if (commits_.empty() || !savepoints_.empty()) return;
   Count("undos");
   const Commit last = commits_.back();
+  last_commit_ = last.id;
   commits_.pop_back();
   const std::string next_image = "r" + std::to_string(++names_);
   const Commit redo{.id = {}, .image = next_image, .base = base_view_};
@@ -862,7 +867,39 @@ void Soak::CheckNoConflicts(const std::string& when) {
       << *status;
 }
 
+/// What the kernel has of `path`, or with AT_STATX_FORCE_SYNC the daemon.
+std::string AttributesOf(const std::string& path, int flags) {
+  struct statx info{};
+  if (::statx(AT_FDCWD, path.c_str(), flags | AT_SYMLINK_NOFOLLOW,
+              STATX_BASIC_STATS, &info) != 0) {
+    return std::strerror(errno);
+  }
+  std::ostringstream text;
+  text << "inode " << info.stx_ino << " mode " << std::oct << info.stx_mode
+       << std::dec << " nlink " << info.stx_nlink << " size " << info.stx_size
+       << " ctime " << info.stx_ctime.tv_sec << '.' << info.stx_ctime.tv_nsec;
+  return text.str();
+}
+
+/// Asks the daemon for attributes: those that the kernel has are told before.
+void Soak::TellWhatIsCached() const {
+  std::vector<std::string> paths = kTops;
+  if (const auto shown = ViewTops(mountpoint_, kTops)) {
+    for (const auto& [path, view] : *shown) paths.push_back(path);
+  }
+  for (const std::string& path : paths) {
+    const std::string there = mountpoint_ + "/" + path;
+    const std::string cached = AttributesOf(there, AT_STATX_DONT_SYNC);
+    const std::string asked = AttributesOf(there, AT_STATX_FORCE_SYNC);
+    if (cached == asked) continue;
+    std::cout << path << ": the kernel has " << cached << ", the daemon "
+              << asked << ", the base "
+              << AttributesOf(base_.root() + "/" + path, 0) << '\n';
+  }
+}
+
 void Soak::LookCloser() {
+  TellWhatIsCached();
   std::cout << "changes when a part was chosen last:";
   for (const std::string& word : changes_) std::cout << ' ' << word;
   std::cout << '\n';
@@ -873,7 +910,10 @@ void Soak::LookCloser() {
               << Compare(*expected, *base, {.ino = false, .ctime = false});
   }
   for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"diff", "--name-status"}, {"fsck"}, {"log"}}) {
+       {std::vector<std::string>{"diff", "--name-status"},
+        {"show", last_commit_, "--name-status"},
+        {"fsck"},
+        {"log"}}) {
     const auto said = daemon().Txfs(words);
     const std::string text = said ? *said : said.error().ToString();
     std::cout << "txfs " << words.front() << ":\n"
