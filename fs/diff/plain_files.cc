@@ -206,8 +206,9 @@ PlainSurvey::PlainSurvey(OverlayFilesystem& filesystem, Wanted wanted)
   });
   // What comes between two parts, or moves there, is left over.
   size_t next = 0;
-  for (bool is_done = false; !is_done;) {
-    std::vector<Found> found;
+  std::vector<Found> found;
+  found.reserve(kAtOnce + kPart);
+  for (bool is_done = false; !is_done; found.clear()) {
     while (!is_done && found.size() < kAtOnce) {
       is_done = filesystem.WhileShared([&](const Tree& tree) {
         const size_t end = std::min(next + kPart, tree.upper().size());
