@@ -177,10 +177,11 @@ class Refresher {
       Inode* inode = tree_.Find(ino);
       if (inode != nullptr && !inode->IsOrphan()) LookAtFile(*inode);
     }
+    // Children first: a directory goes when nothing is left in it, now or with
+    // its last name below. It must not take in what ShowElsewhere finds.
+    for (const Ino ino : gone_ | std::views::reverse) DropDirectory(ino);
     DropNameless();
     for (const Ino ino : linked_) DropLostNames(*tree_.Find(ino));
-    // Children first: a directory goes when nothing is left in it.
-    for (const Ino ino : gone_ | std::views::reverse) DropDirectory(ino);
   }
 
   [[nodiscard]] Sight Look(const std::string& path) const {

@@ -203,7 +203,10 @@ StaleCaches Handover::Reset(bool committed,
         .unchanged = pristine && !(committed && inode.IsDirectory()),
         .as_before = !committed && inode.record.base.has_value()};
     if (inode.ino == kRootIno) survivor.paths = {""};
-    if (inode.lost) survivor.unchanged = survivor.as_before = false;
+    if (inode.lost) {
+      survivor.unchanged = survivor.as_before = false;
+      stale.inodes.push_back(inode.ino);
+    }
     // An orphan of an earlier transaction, or one that another transaction
     // deleted, stays an orphan even if its old path exists again.
     const bool gone = !inode.upper && inode.IsOrphan();

@@ -1088,6 +1088,26 @@ TEST_F(RefreshTest, ADirectoryThatIsAnotherOneNowGetsNoFileBack) {
   EXPECT_EQ(two_->Read("closed/x"), "x");
 }
 
+TEST_F(RefreshTest, ADirectoryThatIsAnotherOneNowTakesInNoDirectory) {
+  base_.File("open/x", "text");
+  const string root = directory_.path() + "/";
+  ASSERT_EQ(::link((root + "open/x").c_str(), (root + "other").c_str()), 0);
+  ASSERT_EQ(::mkdir((root + "closed").c_str(), 0700), 0);
+  const Ino before = two_->Find("open"), file = two_->Find("open/x");
+  ASSERT_EQ(two_->Find("other"), file);
+  ASSERT_EQ(::rename((root + "open").c_str(), (root + "closed/sub").c_str()),
+            0);
+  ASSERT_EQ(::rename((root + "closed").c_str(), (root + "open").c_str()), 0);
+  ASSERT_EQ(::unlink((root + "other").c_str()), 0);
+  two_->Refresh();
+  const auto node = two_->fs().Lookup(kRootIno, "open");
+  ASSERT_TRUE(node) << node.error().ToString();
+  EXPECT_NE(node->ino, before);
+  EXPECT_EQ(node->st.st_mode & 07777, 0700U);
+  EXPECT_EQ(two_->Find("open/sub/x"), file);
+  EXPECT_EQ(two_->Read("open/sub/x"), "text");
+}
+
 TEST_F(RefreshTest, AnothersDirectoryThatADiscardShowsIsCounted) {
   two_->Write("new", "mine");
   ASSERT_TRUE(one_->fs().MakeDirectory({}, kRootIno, "new", 0755));
