@@ -168,12 +168,12 @@ BaseDirectory::Nearest BaseDirectory::FindNearest(
     const auto found = by_path_.find(above);
     if (found != by_path_.end()) {
       recent_.splice(recent_.begin(), recent_, found->second);
-      return {found->second->fd, above.size()};
+      return {found->second->fd, above.size(), drops_};
     }
     if (above.empty()) break;
     above = ParentPath(above);
   }
-  return {};
+  return {.drops = drops_};
 }
 
 // In a chain of directories a walk from the root for each takes the square of
@@ -192,14 +192,15 @@ Result<SharedFd> BaseDirectory::OpenDirectory(const std::string& path) const {
         from ? from->get() : root_.get(),
         whole.substr(at == 0 ? 0 : at + 1, at == 0 ? end : end - at - 1))));
     at = end;
-    Remember(path.substr(0, end), from);
+    Remember(path.substr(0, end), from, nearest.drops);
     if (end == path.size()) return from;
   }
 }
 
-void BaseDirectory::Remember(const std::string& path, SharedFd fd) const {
+void BaseDirectory::Remember(const std::string& path, SharedFd fd,
+                             uint64_t drops) const {
   const MutexLock lock(mutex_);
-  if (by_path_.contains(path)) return;
+  if (drops != drops_ || by_path_.contains(path)) return;
   recent_.push_front({path, std::move(fd)});
   by_path_.emplace(recent_.front().path, recent_.begin());
   if (recent_.size() > kCachedDirectories) {
@@ -212,6 +213,7 @@ void BaseDirectory::DropCache() const {
   const MutexLock lock(mutex_);
   by_path_.clear();
   recent_.clear();
+  ++drops_;
 }
 
 Result<struct stat> BaseDirectory::Stat(const std::string& path) const {

@@ -141,18 +141,21 @@ class BaseDirectory {
   struct Nearest {
     SharedFd fd;        ///< null if none is open
     size_t length = 0;  ///< of its path
+    uint64_t drops = 0;
   };
   /// The open descriptor of the directory `path` or of its nearest ancestor.
   Nearest FindNearest(const std::string& path) const EXCLUDES(mutex_);
-  /// Caches a descriptor; closes the least recently used one if there are too
-  /// many.
-  void Remember(const std::string& path, SharedFd fd) const EXCLUDES(mutex_);
+  /// Caches a descriptor, unless the cache was dropped since it had `drops`;
+  /// closes the least recently used one if there are too many.
+  void Remember(const std::string& path, SharedFd fd, uint64_t drops) const
+      EXCLUDES(mutex_);
   UniqueFd root_;
   uint64_t device_ = 0;
   mutable Mutex mutex_;
   mutable Recent recent_ GUARDED_BY(mutex_);  ///< newest first
   mutable std::unordered_map<std::string_view, Recent::iterator> by_path_
       GUARDED_BY(mutex_);
+  mutable uint64_t drops_ GUARDED_BY(mutex_) = 0;  ///< counts DropCache
 };
 
 /// Whether the base object at `path` has tracked attributes (IsTrackedXattr).

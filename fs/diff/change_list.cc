@@ -68,28 +68,30 @@ std::unique_ptr<ChangeCandidate> ChangeCandidate::OfNew(std::string path,
   return candidate;
 }
 
-std::unique_ptr<ChangeCandidate> ChangeCandidate::OfChanged(
-    const Inode& inode, Preimages* preimages) {
+Difference Difference::Of(const Inode& inode) {
   const BaseOrigin& origin = *inode.record.base;
   const Attr& attr = inode.attr();
-  const bool has_attributes = attr.mode != (origin.mode & 07777) ||
-                              attr.uid != origin.uid || attr.gid != origin.gid;
   const bool has_other_size = attr.size != origin.size;
-  const bool may_differ = !has_other_size && IsWritten(inode, origin.size);
-  if (!has_attributes && !has_other_size && !may_differ && !attr.xattrs_owned) {
-    return nullptr;
-  }
-  const bool is_known = may_differ && HasOtherChecksum(inode, preimages);
+  return {.attributes = attr.mode != (origin.mode & 07777) ||
+                        attr.uid != origin.uid || attr.gid != origin.gid,
+          .content = has_other_size,
+          .may_content = !has_other_size && IsWritten(inode, origin.size),
+          .may_xattrs = attr.xattrs_owned};
+}
+
+std::unique_ptr<ChangeCandidate> ChangeCandidate::OfChanged(
+    const Inode& inode, const Difference& differs) {
+  const std::string& path = inode.record.base->path;
   auto candidate = std::make_unique<ChangeCandidate>();
-  candidate->change = {.path = origin.path,
+  candidate->change = {.path = path,
                        .after = SideOf(inode),
-                       .content = has_other_size || is_known,
-                       .attributes = has_attributes};
+                       .content = differs.content,
+                       .attributes = differs.attributes};
   candidate->same_object = true;
-  candidate->compare = may_differ && !is_known;
+  candidate->compare = differs.may_content;
   if (candidate->compare) candidate->AddExtents(inode);
-  if (attr.xattrs_owned) {
-    candidate->base_xattrs_of = origin.path;
+  if (differs.may_xattrs) {
+    candidate->base_xattrs_of = path;
     candidate->xattrs = OwnXattrs(inode);
   }
   return candidate;
@@ -142,7 +144,8 @@ class ChangeCollector {
       const Inode* child = slot.upper.kind == DentryKind::kInode
                                ? frozen_.tree.Find(slot.upper.ino)
                                : nullptr;
-      // Nothing of the base is under the name of a new one.
+      // A plain file under a name of the journal is new: PlainFiles has listed
+      // it, and the base has nothing there.
       if (child != nullptr && IsPlain(*child)) continue;
       if (directory.record.base) {
         TRY(AddOld(JoinPath(directory.record.base->path, name)));
@@ -415,7 +418,7 @@ class ChangeCollector {
             !change.content && (!candidate.same_object || touched);
         const bool is_known = candidate.compare && candidate.same_object &&
                               IsAsNoted(*name.inode, before.base_path, st) &&
-                              HasOtherChecksum(*name.inode, preimages_.get());
+                              HasOtherChecksum(*name.inode);
         if (is_known) {
           change.content = true;
           candidate.compare = false;
@@ -432,6 +435,12 @@ class ChangeCollector {
     change.before = std::move(before);
     change.after = std::move(after);
     return {};
+  }
+
+  [[nodiscard]] bool HasOtherChecksum(const Inode& inode) const {
+    const auto checksum = WholeChecksum(inode);
+    return checksum && txfs::HasOtherChecksum(preimages_.get(),
+                                              *inode.record.base, *checksum);
   }
 
   /// Whether the base has at `path` the file that the transaction noted.

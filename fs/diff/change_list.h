@@ -31,6 +31,21 @@ Result<bool> OrDiffers(Result<bool> differs);
 
 struct PlainFiles;
 
+/// What an upper file tells about its difference from the file that the base
+/// has as noted.
+struct Difference {
+  bool attributes = false;   ///< mode or owner differ
+  bool content = false;      ///< the size differs
+  bool may_content = false;  ///< only the content tells
+  bool may_xattrs = false;   ///< only the extended attributes tell
+
+  static Difference Of(const Inode& inode);
+  [[nodiscard]] bool IsKnown() const { return attributes || content; }
+  [[nodiscard]] bool IsNone() const {
+    return !IsKnown() && !may_content && !may_xattrs;
+  }
+};
+
 /// A difference that may turn out to be none.
 struct ChangeCandidate {
   NetChange change;
@@ -44,9 +59,9 @@ struct ChangeCandidate {
   static std::unique_ptr<ChangeCandidate> OfNew(std::string path,
                                                 const Inode& inode);
   /// Of a regular file that the base has as noted and where it is shown. Its
-  /// `before` is missing. Null: it does not differ.
+  /// `before` is missing.
   static std::unique_ptr<ChangeCandidate> OfChanged(const Inode& inode,
-                                                    Preimages* preimages);
+                                                    const Difference& differs);
   /// Adds the ranges that the upper `inode` has of its own.
   void AddExtents(const Inode& inode);
 };

@@ -15,8 +15,8 @@
 namespace txfs {
 namespace {
 
-/// How many inodes are looked at while operations wait, and how many looks at
-/// the base are made in parallel.
+/// How many inodes are looked at while operations wait, and how many files are
+/// gathered before the base is looked at.
 constexpr size_t kPart = 128;
 constexpr size_t kAtOnce = 4096;
 
@@ -37,6 +37,8 @@ bool IsJoined(std::string_view path, std::string_view directory,
 struct Found {
   PlainFile file;
   BaseOrigin origin;  ///< of a new file: only the path
+  /// Of the content, if another one in the base shows that this is a change.
+  std::optional<uint64_t> checksum;
   bool is_new = false;
   bool is_settled = false;  ///< the base is so
 };
@@ -55,23 +57,10 @@ class PlainFinder {
 
   /// None: it is not plain. Requires the lock of the tree.
   std::optional<Found> Look(const Inode& inode) {
-    Found found{.file = {.ino = inode.ino}};
-    if (IsShownAtItsPlace(inode)) {
-      found.origin = *inode.record.base;
-    } else if (auto path = PathOfNew(inode)) {
-      found.origin.path = *std::move(path);
-      found.is_new = true;
-    } else {
-      return std::nullopt;
-    }
-    if (wanted_ == Wanted::kNothing) return found;
-    PlainFile& file = found.file;
-    file.is_change = wanted_ == Wanted::kCount && IsKnownChange(inode, found);
-    if (file.is_change) return found;
-    file.candidate = found.is_new
-                         ? ChangeCandidate::OfNew(found.origin.path, inode)
-                         : ChangeCandidate::OfChanged(inode, preimages_.get());
-    return found;
+    if (inode.record.base) return LookAtChanged(inode);
+    // There is nothing to follow at a new file.
+    if (wanted_ == Wanted::kNothing) return std::nullopt;
+    return LookAtNew(inode);
   }
 
   /// Looks at the base. Requires no lock; thread-safe.
@@ -83,21 +72,63 @@ class PlainFinder {
     }
     found.is_settled =
         st && tree_.OriginOf(found.origin.path, *st) == found.origin;
-    if (found.is_settled && found.file.candidate) {
-      found.file.candidate->change.before =
-          SideOf({found.origin.path, *st, {}});
-    }
+    if (!found.is_settled || !found.file.candidate) return;
+    ChangeCandidate& candidate = *found.file.candidate;
+    candidate.change.before = SideOf({found.origin.path, *st, {}});
+    const bool is_known =
+        found.checksum &&
+        HasOtherChecksum(preimages_.get(), found.origin, *found.checksum);
+    if (!is_known) return;
+    candidate.compare = false;
+    candidate.change.content = true;
+    if (wanted_ == Wanted::kCount) Count(found.file);
   }
 
  private:
-  bool IsShownAtItsPlace(const Inode& inode) {
-    const auto& origin = inode.record.base;
-    return origin && inode.attr().type == FileType::kRegular &&
-           !inode.IsOrphan() && !inode.lost && origin->nlink == 1 &&
-           HasBaseName(inode) && PlaceOf(inode.links.front().parent);
+  static void Count(PlainFile& file) {
+    file.is_change = true;
+    file.candidate.reset();
   }
 
-  [[nodiscard]] bool HasBaseName(const Inode& inode) const {
+  std::optional<Found> LookAtChanged(const Inode& inode) {
+    const BaseOrigin& origin = *inode.record.base;
+    const bool is_plain = inode.attr().type == FileType::kRegular &&
+                          !inode.IsOrphan() && !inode.lost &&
+                          origin.nlink == 1 && IsUnderBaseName(inode) &&
+                          IsAtPlace(inode.links.front().parent);
+    if (!is_plain) return std::nullopt;
+    Found found{.file = {.ino = inode.ino}, .origin = origin};
+    if (wanted_ == Wanted::kNothing) return found;
+    const auto differs = Difference::Of(inode);
+    if (differs.IsNone()) return found;
+    if (wanted_ == Wanted::kCount && differs.IsKnown()) {
+      Count(found.file);
+      return found;
+    }
+    found.file.candidate = ChangeCandidate::OfChanged(inode, differs);
+    if (differs.may_content) found.checksum = WholeChecksum(inode);
+    return found;
+  }
+
+  std::optional<Found> LookAtNew(const Inode& inode) {
+    const bool is_plain = !inode.IsDirectory() && !inode.IsOrphan() &&
+                          HasOneNewName(inode) &&
+                          IsAtPlace(inode.links.front().parent);
+    if (!is_plain) return std::nullopt;
+    Found found{.file = {.ino = inode.ino}, .is_new = true};
+    const Inode::Link& link = inode.links.front();
+    found.origin.path = JoinPath(PathOf(link.parent), link.name);
+    if (wanted_ == Wanted::kCount) {
+      Count(found.file);
+    } else {
+      found.file.candidate = ChangeCandidate::OfNew(found.origin.path, inode);
+    }
+    return found;
+  }
+
+  /// Whether the one name of `inode` is its base name. That no directory above
+  /// was moved, IsAtPlace says, which remembers it.
+  [[nodiscard]] bool IsUnderBaseName(const Inode& inode) const {
     if (inode.links.size() != 1) return false;
     const Inode::Link& link = inode.links.front();
     const Inode* parent = tree_.Find(link.parent);
@@ -114,112 +145,94 @@ class PlainFinder {
     return parent != nullptr && IsUpperName(*parent, link, inode.ino);
   }
 
-  std::optional<std::string> PathOfNew(const Inode& inode) {
-    const bool is_new =
-        !inode.IsDirectory() && !inode.IsOrphan() && HasOneNewName(inode);
-    if (!is_new) return std::nullopt;
-    const Inode::Link& link = inode.links.front();
-    const std::string* place = PlaceOf(link.parent);
-    if (place == nullptr) return std::nullopt;
-    return JoinPath(*place, link.name);
-  }
-
-  /// The path of a directory if it, and each above it, is one of the base that
-  /// has its base name, or a new one. Else null. Valid until the next call.
-  const std::string* PlaceOf(Ino directory) {
+  /// Whether the directory, and each above it, is one of the base that has its
+  /// base name, or a new one.
+  bool IsAtPlace(Ino directory) {
     // No recursion: a tree may be deeper than the stack.
-    std::vector<const Inode*> way;
-    std::optional<std::string> place;
-    for (Ino at = directory;;) {
-      if (at == kRootIno) {
-        place = "";
-        break;
-      }
-      const auto known = places_.find(at);
-      if (known != places_.end()) {
-        place = known->second;
-        break;
-      }
+    std::vector<Ino> way;
+    bool is_at_place = true;
+    for (Ino at = directory; at != kRootIno;) {
+      const auto [known, is_new] = at_place_.try_emplace(at, false);
+      is_at_place = known->second;
+      if (!is_new) break;
+      way.push_back(at);
       const Inode* inode = tree_.Find(at);
-      if (inode == nullptr) break;
-      way.push_back(inode);
-      const bool is_at_place =
-          !inode->IsOrphan() && !inode->lost &&
-          (inode->record.base ? HasBaseName(*inode) : HasOneNewName(*inode));
+      is_at_place = inode != nullptr && !inode->IsOrphan() && !inode->lost &&
+                    (inode->record.base ? IsUnderBaseName(*inode)
+                                        : HasOneNewName(*inode));
       if (!is_at_place) break;
       at = inode->links.front().parent;
     }
-    while (!way.empty()) {
-      const Inode& inode = *way.back();
-      way.pop_back();
-      if (place) place = JoinPath(*place, inode.links.front().name);
-      places_[inode.ino] = place;
-    }
-    const auto found = places_.try_emplace(directory, std::move(place)).first;
-    return found->second ? &*found->second : nullptr;
+    for (const Ino at : way) at_place_[at] = is_at_place;
+    return is_at_place;
   }
 
-  /// Whether the file differs from the noted one. False: it may.
-  [[nodiscard]] bool IsKnownChange(const Inode& inode,
-                                   const Found& found) const {
-    if (found.is_new) return true;
-    const Attr& attr = inode.attr();
-    const BaseOrigin& origin = found.origin;
-    return attr.mode != (origin.mode & 07777) || attr.uid != origin.uid ||
-           attr.gid != origin.gid || attr.size != origin.size ||
-           HasOtherChecksum(inode, preimages_.get());
+  /// The path of a directory that is at its place. Most files follow one of
+  /// the same directory.
+  const std::string& PathOf(Ino directory) {
+    if (last_ == directory) return last_path_;
+    last_ = directory;
+    const Inode* inode = tree_.Find(directory);
+    last_path_ = tree_.VisiblePath(*inode).value_or("");
+    return last_path_;
   }
 
   const Tree& tree_;
   const BaseDirectory& base_;
   const Wanted wanted_;
   const std::shared_ptr<Preimages> preimages_;
-  /// Directories; none: not at its place.
-  std::unordered_map<Ino, std::optional<std::string>> places_;
+  std::unordered_map<Ino, bool> at_place_;  ///< directories
+  Ino last_ = kNoIno;
+  std::string last_path_;  ///< of `last_`
 };
 
 }  // namespace
 
-bool HasOtherChecksum(const Inode& inode, Preimages* preimages) {
-  if (preimages == nullptr || inode.extents.empty()) return false;
+std::optional<uint64_t> WholeChecksum(const Inode& inode) {
+  if (inode.extents.empty()) return std::nullopt;
   const Extent& extent = inode.extents.begin()->second;
   const ContentRef& content = extent.content;
   const bool is_whole = content.segment != 0 && extent.offset == 0 &&
                         extent.length == inode.attr().size &&
                         content.delta == 0 &&
                         content.record_length == extent.length;
-  if (!is_whole) return false;
-  const auto before =
-      preimages->FindChecksum(Fingerprint::Of(*inode.record.base));
-  return before && *before != content.checksum;
+  if (!is_whole) return std::nullopt;
+  return content.checksum;
+}
+
+bool HasOtherChecksum(Preimages* preimages, const BaseOrigin& origin,
+                      uint64_t checksum) {
+  if (preimages == nullptr) return false;
+  const auto before = preimages->FindChecksum(Fingerprint::Of(origin));
+  return before && *before != checksum;
 }
 
 // --- while operations run --------------------------------------------------
 
 PlainSurvey::PlainSurvey(OverlayFilesystem& filesystem, Wanted wanted)
-    : wanted_(wanted) {
-  std::optional<PlainFinder> finder;
-  filesystem.WhileFrozen([&](Frozen& frozen) {
-    touched_ = frozen.Watch();
-    finder.emplace(frozen.tree, frozen.base, frozen.origins.preimages(),
-                   wanted);
+    : wanted_(wanted), touched_(filesystem.Watch()) {
+  PlainFinder finder = filesystem.WhileShared([&](const Tree& tree,
+                                                  const BaseDirectory& base) {
+    return PlainFinder(tree, base, filesystem.origins().preimages(), wanted);
   });
-  // What comes between two parts, or moves there, is left over.
+  // An inode that becomes upper between two parts, or changes its place in
+  // Tree::upper, may be missed. The freeze looks at it.
   size_t next = 0;
   std::vector<Found> found;
   found.reserve(kAtOnce + kPart);
   for (bool is_done = false; !is_done; found.clear()) {
     while (!is_done && found.size() < kAtOnce) {
-      is_done = filesystem.WhileShared([&](const Tree& tree) {
-        const size_t end = std::min(next + kPart, tree.upper().size());
-        for (; next < end; ++next) {
-          auto one = finder->Look(*tree.upper()[next]);
-          if (one) found.push_back(std::move(*one));
-        }
-        return next >= tree.upper().size();
-      });
+      is_done =
+          filesystem.WhileShared([&](const Tree& tree, const BaseDirectory&) {
+            const size_t end = std::min(next + kPart, tree.upper().size());
+            for (; next < end; ++next) {
+              auto one = finder.Look(*tree.upper()[next]);
+              if (one) found.push_back(std::move(*one));
+            }
+            return next >= tree.upper().size();
+          });
     }
-    InParallel(found.size(), [&](size_t i) { finder->Settle(found[i]); });
+    InParallel(found.size(), [&](size_t i) { finder.Settle(found[i]); });
     for (Found& one : found) {
       if (one.is_settled) settled_.push_back(std::move(one.file));
     }
@@ -238,7 +251,10 @@ PlainFiles PlainFiles::Find(Frozen& frozen, Wanted wanted) {
 PlainFiles PlainFiles::Find(Frozen& frozen, PlainSurvey& survey) {
   PlainFiles files;
   files.is_plain.resize(frozen.tree.upper().size());
-  if (frozen.IsComplete(*survey.touched_)) files.TakeSurveyed(frozen, survey);
+  const auto touched = std::exchange(survey.touched_, nullptr);
+  if (frozen.IsComplete(*touched)) {
+    files.TakeSurveyed(frozen, *touched, survey.settled_);
+  }
   files.FindRest(frozen, survey.wanted_);
   return files;
 }
@@ -249,14 +265,15 @@ void PlainFiles::Take(PlainFile file, size_t upper_at) {
   if (file.candidate) list.Add(std::move(file.candidate));
 }
 
-void PlainFiles::TakeSurveyed(const Frozen& frozen, PlainSurvey& survey) {
-  for (PlainFile& file : survey.settled_) {
-    if (survey.touched_->Has(file.ino)) continue;
+void PlainFiles::TakeSurveyed(const Frozen& frozen,
+                              const TouchedInodes& touched,
+                              std::vector<PlainFile>& surveyed) {
+  for (PlainFile& file : surveyed) {
+    if (touched.Has(file.ino)) continue;
     const Inode* inode = frozen.tree.Find(file.ino);
     const bool is_there = inode != nullptr && inode->upper;
     if (is_there) Take(std::move(file), inode->upper_at);
   }
-  survey.settled_.clear();
 }
 
 void PlainFiles::FindRest(Frozen& frozen, Wanted wanted) {

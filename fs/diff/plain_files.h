@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "fs/diff/change_list.h"
@@ -31,6 +32,7 @@ class PlainSurvey {
  public:
   /// Makes the whole survey.
   PlainSurvey(OverlayFilesystem& filesystem, Wanted wanted);
+  [[nodiscard]] Wanted wanted() const { return wanted_; }
 
  private:
   friend struct PlainFiles;
@@ -40,7 +42,8 @@ class PlainSurvey {
 };
 
 /// The plain files of a frozen tree, and what is left. BaseFollower and
-/// FindDrift find nothing at a plain file.
+/// FindDrift find nothing at a plain file; what other programs changed there
+/// since the look at it, the next look finds.
 struct PlainFiles {
   uint64_t changes = 0;  ///< kCount: how many are known to be net changes
   /// kList: all that may be net changes; kCount: those of which only their
@@ -50,20 +53,22 @@ struct PlainFiles {
   std::vector<bool> is_plain;  ///< by Inode::upper_at
 
   static PlainFiles Find(Frozen& frozen, Wanted wanted);
-  /// Takes from `survey` what did not change since. It is then used up. Call in
-  /// the first freeze after it; in a later one it is of no use.
+  /// Takes from `survey` what did not change since. It is then used up.
   static PlainFiles Find(Frozen& frozen, PlainSurvey& survey);
 
  private:
   void Take(PlainFile file, size_t upper_at);
-  void TakeSurveyed(const Frozen& frozen, PlainSurvey& survey);
+  void TakeSurveyed(const Frozen& frozen, const TouchedInodes& touched,
+                    std::vector<PlainFile>& surveyed);
   void FindRest(Frozen& frozen, Wanted wanted);
 };
 
-/// Whether it is known without reading that the content of `inode`, which has a
-/// base origin, differs from that of the base file as noted: all of it is one
-/// record, with another checksum than the pre-image. `preimages`: null if there
-/// are none.
-[[nodiscard]] bool HasOtherChecksum(const Inode& inode, Preimages* preimages);
+/// The checksum of the content of `inode`, if all of it is one record.
+[[nodiscard]] std::optional<uint64_t> WholeChecksum(const Inode& inode);
+/// Whether the base file `origin` is known to have another checksum.
+/// `preimages`: null if there are none.
+[[nodiscard]] bool HasOtherChecksum(Preimages* preimages,
+                                    const BaseOrigin& origin,
+                                    uint64_t checksum);
 
 }  // namespace txfs

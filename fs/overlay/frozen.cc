@@ -123,14 +123,14 @@ Frozen::~Frozen() {
   overlay_.promised_space_.Restore(*overlay_.journal_);
 }
 
-std::shared_ptr<const TouchedInodes> Frozen::Watch() const {
-  overlay_.AssertFrozen();
-  return overlay_.touched_.Watch();
-}
-
 bool Frozen::IsComplete(const TouchedInodes& touched) const {
   overlay_.AssertFrozen();
-  return overlay_.touched_.IsComplete(touched);
+  return overlay_.touch_watches_.IsComplete(touched);
+}
+
+void Frozen::LeaveTree() const {
+  overlay_.AssertFrozen();
+  overlay_.touch_watches_.ForgetFreeze();
 }
 
 bool Frozen::IsHalted() const {

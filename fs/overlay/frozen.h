@@ -102,11 +102,10 @@ class Frozen {
   /// stale caches. Drain the journal before and after it.
   Result<StaleCaches> Revert(const Change& change, const Rewind& rewind);
 
-  /// Notes from now on which inodes operations change.
-  [[nodiscard]] std::shared_ptr<const TouchedInodes> Watch() const;
-  /// Whether nothing but what `touched` has changed since its Watch. False in
-  /// any freeze but the first one after that of Watch.
+  /// Whether nothing but what `touched` has changed since its Watch.
   [[nodiscard]] bool IsComplete(const TouchedInodes& touched) const;
+  /// Tells each TouchedInodes that this freeze left the tree as it was.
+  void LeaveTree() const;
 
   // Caches that depend on the base or on the tree.
   [[nodiscard]] Tree::Look BaseLook() const;

@@ -376,6 +376,7 @@ Result<Lsn> OverlayFilesystem::AppendAndApply(const Change& change,
     return Fail(EROFS, "a commit or discard stopped half-way; run it again");
   }
   TRY(JournalFollowed());
+  touch_watches_.Note(change, MayMoveDirectories(change, tree_));
   const Lsn lsn = TRY(journal_->Append(change, content));
   ApplyToTree(change);
   return lsn;
@@ -383,9 +384,7 @@ Result<Lsn> OverlayFilesystem::AppendAndApply(const Change& change,
 
 void OverlayFilesystem::ApplyToTree(const Change& change) {
   Apply(change, tree_);
-  const bool moves_directories = MayMoveDirectories(change, tree_);
-  if (moves_directories) judge_.ForgetMoves();
-  touched_.Note(change, moves_directories);
+  if (MayMoveDirectories(change, tree_)) judge_.ForgetMoves();
 }
 
 Status OverlayFilesystem::JournalFollowed() {
@@ -434,6 +433,12 @@ Result<Lsn> OverlayFilesystem::AcceptFor(Inode& inode, Plan&& plan,
     }
   }
   return journal_->last_lsn();
+}
+
+std::shared_ptr<const TouchedInodes> OverlayFilesystem::Watch() {
+  const ReaderLock gate(gate_);
+  const WriterLock lock(tree_mutex_);
+  return touch_watches_.Watch();
 }
 
 void OverlayFilesystem::UsePolicy(

@@ -123,9 +123,8 @@ class OverlayFilesystem final : public Filesystem {
                           const std::shared_ptr<Journal>& journal,
                           uint64_t offset, MutableByteSpan out);
 
-  /// Those of `stale` for which a LOOKUP reply may be in flight, which the
-  /// kernel would cache after an invalidation. `names` has a missing name in
-  /// each parent directory: its invalidation waits for the lookups there.
+  /// Those of `stale` for which a LOOKUP reply may be in flight. `names` has a
+  /// missing name in each parent directory (docs/design.md, "Invalidation").
   StaleCaches InFlight(const StaleCaches& stale);
 
   /// Runs `work` while mutations wait. `work` must not send the kernel a
@@ -142,19 +141,21 @@ class OverlayFilesystem final : public Filesystem {
     const WriterLock gate(gate_);
     const WriterLock lock(tree_mutex_);
     ahead_.Clear();
-    touched_.NoteFreeze();
+    touch_watches_.CountFreeze();
     Frozen frozen(tree_, base_, *journal_, origins_, *this);
     return work(frozen);
   }
 
-  /// Runs `work` with the tree while operations that change it wait.
+  /// Runs `work(tree, base)` while operations that change the tree wait.
   template <class Work>
   auto WhileShared(Work work) {
     const ReaderLock gate(gate_);
     const ReaderLock lock(tree_mutex_);
-    return work(std::as_const(tree_));
+    return work(std::as_const(tree_), base_);
   }
 
+  /// Notes from now on which inodes operations change.
+  [[nodiscard]] std::shared_ptr<const TouchedInodes> Watch();
   PromisedSpace& promised_space() { return promised_space_; }
   RunBudget& budget() { return budget_; }
 
@@ -260,7 +261,6 @@ class OverlayFilesystem final : public Filesystem {
   Result<Ino> ApplyRename(Plan plan, NameIn old_name, NameIn new_name,
                           RenameMode mode, const RenameProbes& probes)
       REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
-  Result<bool> IsEmpty(const Inode& directory) REQUIRES_SHARED(tree_mutex_);
   /// Plans the deletion of a name. A file's recorded path moves to another one.
   void DropName(Plan& plan, const Inode& directory, std::string_view name,
                 const Inode& inode) const REQUIRES_SHARED(tree_mutex_);
@@ -386,7 +386,7 @@ class OverlayFilesystem final : public Filesystem {
   std::array<SharedMutex, 64> content_locks_;
   mutable SharedMutex tree_mutex_;
   Tree tree_ GUARDED_BY(tree_mutex_);
-  Watched touched_ GUARDED_BY(tree_mutex_);
+  TouchWatches touch_watches_ GUARDED_BY(tree_mutex_);
   /// Applied to the tree, and not yet in the journal; in order.
   std::vector<Change> followed_ GUARDED_BY(tree_mutex_);
   Judge judge_ GUARDED_BY(gate_);  ///< its meters need tree_mutex_

@@ -505,15 +505,15 @@ Result<std::optional<BaseOrigin>> OverlayFilesystem::ApplyAllocate(
   return preimage;
 }
 
-/// Does not use GetAttr, which notes that the kernel receives the attributes.
 Result<size_t> OverlayFilesystem::CopyRange(const Caller& caller, Ino from,
                                             uint64_t from_offset, Ino to,
                                             uint64_t to_offset,
                                             uint64_t length) {
   // Same order as in the kernel: cut at the end of the source, then check for
   // an overlap.
-  const uint64_t size =
-      TRY(WhileShared([&](const Tree& tree) -> Result<uint64_t> {
+  // Not by GetAttr, which notes that the kernel receives the attributes.
+  const uint64_t size = TRY(WhileShared(
+      [&](const Tree& tree, const BaseDirectory&) -> Result<uint64_t> {
         const Inode* inode = tree.Find(from);
         if (inode == nullptr) return Fail(ESTALE, "inode");
         return inode->attr().size;

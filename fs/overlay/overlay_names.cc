@@ -12,6 +12,19 @@
 namespace txfs {
 namespace {
 
+Result<bool> IsEmpty(const BaseDirectory& base, const Inode& directory) {
+  if (directory.names->cached.size() != 0) return false;
+  for (const auto& [name, slot] : directory.names->slots) {
+    if (slot.upper.kind != DentryKind::kWhiteout) return false;
+  }
+  if (!directory.record.base) return true;
+  const auto entries = TRY(ListIfThere(base, directory.record.base->path));
+  for (const BaseEntry& entry : entries) {
+    if (!directory.Knows(entry.name)) return false;
+  }
+  return true;
+}
+
 /// Counts a base name in the link count when it becomes upper: other programs
 /// may have added it after the count was taken.
 void CountMoved(Plan& plan, const Tree& tree, const Inode& directory,
@@ -274,7 +287,7 @@ Status OverlayFilesystem::RemoveEntry(Op op, const Caller& caller, Ino parent,
     if (op == Op::kRmdir) {
       if (!inode->IsDirectory()) return Fail(ENOTDIR, "rmdir");
       if (is_busy) return Fail(EBUSY, "rmdir");
-      if (!TRY(IsEmpty(*inode))) return Fail(ENOTEMPTY, "rmdir");
+      if (!TRY(IsEmpty(base_, *inode))) return Fail(ENOTEMPTY, "rmdir");
     } else if (inode->IsDirectory()) {
       return Fail(EISDIR, "unlink");
     } else if (is_busy) {
@@ -298,19 +311,6 @@ Status OverlayFilesystem::RemoveEntry(Op op, const Caller& caller, Ino parent,
   }
   Forget(ino, 1);
   return {};
-}
-
-Result<bool> OverlayFilesystem::IsEmpty(const Inode& directory) {
-  if (directory.names->cached.size() != 0) return false;
-  for (const auto& [name, slot] : directory.names->slots) {
-    if (slot.upper.kind != DentryKind::kWhiteout) return false;
-  }
-  if (!directory.record.base) return true;
-  const auto entries = TRY(ListIfThere(base_, directory.record.base->path));
-  for (const BaseEntry& entry : entries) {
-    if (!directory.Knows(entry.name)) return false;
-  }
-  return true;
 }
 
 // --- rename ----------------------------------------------------------------
@@ -386,7 +386,7 @@ Status OverlayFilesystem::CheckRename(const RenameEnd& from,
   }
   if (to.inode == nullptr || exchange) return {};
   const bool empty = !to.inode->IsDirectory() || !from.inode->IsDirectory() ||
-                     TRY(IsEmpty(*to.inode));
+                     TRY(IsEmpty(base_, *to.inode));
   return CheckReplace(from.inode->attr().type, {to.inode->attr().type, empty});
 }
 

@@ -24,19 +24,19 @@ void NoteEdit(const Edit& edit, std::unordered_set<Ino>& inos) {
 
 }  // namespace
 
-std::shared_ptr<const TouchedInodes> Watched::Watch() {
+std::shared_ptr<const TouchedInodes> TouchWatches::Watch() {
   std::erase_if(watching_, [](const auto& watch) { return watch.expired(); });
   auto touched = std::make_shared<TouchedInodes>();
-  touched->freeze_ = freezes_;
+  touched->freezes_ = freezes_;
   watching_.push_back(touched);
   return touched;
 }
 
-void Watched::Note(const Change& change, bool moves_directories) {
+void TouchWatches::Note(const Change& change, bool moves_directories) {
   for (const auto& watch : watching_) {
     const auto touched = watch.lock();
     if (!touched) continue;
-    touched->all_ = touched->all_ || moves_directories;
+    touched->may_move_ = touched->may_move_ || moves_directories;
     for (const Edit& edit : change.edits) NoteEdit(edit, touched->inos_);
   }
 }

@@ -10,32 +10,33 @@
 
 namespace txfs {
 
-/// Inodes that operations have changed for some time. The lock of the tree
-/// guards it.
+/// The inodes that operations changed since TouchWatches::Watch made it. The
+/// lock of the tree guards it.
 class TouchedInodes {
  public:
   [[nodiscard]] bool Has(Ino ino) const { return inos_.contains(ino); }
 
  private:
-  friend class Watched;
+  friend class TouchWatches;
   std::unordered_set<Ino> inos_;
-  uint64_t freeze_ = 0;  ///< the one in which it was made
-  bool all_ = false;     ///< directories were moved: paths may be others
+  uint64_t freezes_ = 0;   ///< how many had been counted
+  bool may_move_ = false;  ///< an operation moved a directory: paths may differ
 };
 
-/// Tells each TouchedInodes that is still in use what changes.
-class Watched {
+/// Tells each TouchedInodes that is in use what changes. The lock of the tree
+/// guards it.
+class TouchWatches {
  public:
-  /// Call with everything frozen.
   [[nodiscard]] std::shared_ptr<const TouchedInodes> Watch();
-  /// Call when `change` is applied.
+  /// Call before `change` is applied; it does no harm if it is not.
   void Note(const Change& change, bool moves_directories);
-  /// Call when everything is frozen. What is done then is not noted.
-  void NoteFreeze() { ++freezes_; }
-  /// Whether nothing but what `touched` has can have changed since it was made,
-  /// up to this freeze.
+  /// What is done with everything frozen is not noted: it is counted, unless
+  /// the tree stayed as it was.
+  void CountFreeze() { ++freezes_; }
+  void ForgetFreeze() { --freezes_; }
+  /// In a freeze: whether `touched` has all that may have changed before it.
   [[nodiscard]] bool IsComplete(const TouchedInodes& touched) const {
-    return !touched.all_ && freezes_ == touched.freeze_ + 1;
+    return !touched.may_move_ && freezes_ == touched.freezes_ + 1;
   }
 
  private:

@@ -63,17 +63,30 @@ StaleCaches FollowLater(Frozen& frozen) {
       .Follow(PlainFiles::Find(frozen, Wanted::kNothing).others);
 }
 
-/// The same, with a survey made before, and for a list or count.
-PlainFiles FollowAndFind(Frozen& frozen, PlainSurvey& survey, Wanted wanted,
+/// Whether what was followed may make another file plain, or a plain one not.
+bool MayChangePlain(const Tree& tree, const StaleCaches& stale) {
+  return !stale.names.empty() || !stale.attributes.empty() ||
+         std::ranges::any_of(stale.inodes, [&](Ino ino) {
+           const Inode* inode = tree.Find(ino);
+           return inode == nullptr || inode->IsDirectory();
+         });
+}
+
+/// The plain files, from `survey` or, where following the base changed the
+/// tree, found anew.
+PlainFiles FollowAndFind(Frozen& frozen, PlainSurvey& survey,
                          StaleCaches& stale) {
   PlainFiles plain = PlainFiles::Find(frozen, survey);
   const uint64_t before = frozen.tree.name_changes();
   stale = BaseFollower(frozen, BaseFollower::Journaling::kLater)
               .Follow(plain.others);
-  const bool has_followed =
-      !stale.empty() || frozen.tree.name_changes() != before;
-  if (has_followed) plain = PlainFiles::Find(frozen, wanted);
-  return plain;
+  if (frozen.tree.name_changes() == before &&
+      !MayChangePlain(frozen.tree, stale)) {
+    frozen.LeaveTree();
+    return plain;
+  }
+  plain = PlainFiles();
+  return PlainFiles::Find(frozen, survey.wanted());
 }
 
 /// The conflicts at `among`, which is null or PlainFiles::others.
@@ -193,13 +206,14 @@ Status StoredWorkspace::VisitChanges(bool expand,
   size_t candidates = 0;
   StaleCaches stale;
   PreparePreimages();
-  PlainSurvey survey(*filesystem_, Wanted::kList);
+  std::optional<PlainSurvey> survey(std::in_place, *filesystem_, Wanted::kList);
   {
     auto list = filesystem_->WhileFrozen([&](Frozen& frozen) {
-      PlainFiles plain = FollowAndFind(frozen, survey, Wanted::kList, stale);
+      PlainFiles plain = FollowAndFind(frozen, *survey, stale);
       NoteNamesBelow(frozen.tree, frozen.base, below);
       return ChangeList::Collect(frozen, std::move(plain), expand);
     });
+    survey.reset();
     if (!stale.empty()) Tell(std::move(stale));
     if (!list) return std::unexpected(std::move(list).error());
     candidates = list->size();
@@ -235,13 +249,15 @@ Result<uint64_t> StoredWorkspace::CountNetChanges(
   StaleCaches stale;
   uint64_t changes = 0;
   PreparePreimages();
-  PlainSurvey survey(*filesystem_, Wanted::kCount);
+  std::optional<PlainSurvey> survey(std::in_place, *filesystem_,
+                                    Wanted::kCount);
   auto list = filesystem_->WhileFrozen([&](Frozen& frozen) {
-    PlainFiles plain = FollowAndFind(frozen, survey, Wanted::kCount, stale);
+    PlainFiles plain = FollowAndFind(frozen, *survey, stale);
     changes = plain.changes;
     if (look) look(frozen, plain.others);
     return ChangeList::Collect(frozen, std::move(plain), false);
   });
+  survey.reset();
   if (!stale.empty()) Tell(std::move(stale));
   if (!list) return std::unexpected(std::move(list).error());
   const size_t candidates = list->size();

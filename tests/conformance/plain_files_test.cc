@@ -5,10 +5,12 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -158,7 +160,10 @@ class PlainFilesTest : public ::testing::Test {
   OverlayFilesystem& overlay() {
     return dynamic_cast<OverlayFilesystem&>(driver_->workspace().filesystem());
   }
-  /// How many upper inodes are left over, in the first freeze after a survey.
+  void ChangeBase(const std::string& path) {
+    ASSERT_EQ(::chmod((base_.root() + "/" + path).c_str(), 0600), 0);
+  }
+  /// How many upper inodes are left over in a freeze after a survey.
   size_t OthersIn(PlainSurvey& survey) {
     return overlay().WhileFrozen([&](Frozen& frozen) {
       return PlainFiles::Find(frozen, survey).others.size();
@@ -175,15 +180,73 @@ TEST_F(PlainFilesTest, OnlyDirectoriesAreLeftOver) {
   EXPECT_EQ(OthersIn(survey), 2u);  // d, d/new
 }
 
+/// What others change in the base after a look shows whether the look counts:
+/// the next one would find that the file is not as noted.
 TEST_F(PlainFilesTest, TheFreezeLooksOnlyAtWhatWasTouchedSince) {
   PlainSurvey survey(overlay(), Wanted::kList);
+  ChangeBase("d/f0");
+  ChangeBase("d/f2");
   ASSERT_TRUE(driver_->Unlink("d/f1"));
   ASSERT_TRUE(driver_->Rename("d/new/file", "d/new/moved", 0));
   ASSERT_TRUE(driver_->WriteFile("d/f2", "later!"));
   overlay().WhileFrozen([&](Frozen& frozen) {
     PlainFiles plain = PlainFiles::Find(frozen, survey);
-    EXPECT_EQ(plain.list.size(), 3u);  // f0, f2, moved
+    EXPECT_EQ(plain.list.size(), 2u);    // f0, moved
+    EXPECT_EQ(plain.others.size(), 4u);  // d, d/new, f1, f2
   });
 }
+
+TEST_F(PlainFilesTest, OneQueryLeavesTheSurveyOfAnotherOfUse) {
+  PlainSurvey survey(overlay(), Wanted::kCount);
+  ChangeBase("d/f0");
+  PlainSurvey other(overlay(), Wanted::kCount);
+  overlay().WhileFrozen([&](Frozen& frozen) {
+    EXPECT_EQ(PlainFiles::Find(frozen, other).others.size(), 3u);
+    frozen.LeaveTree();
+  });
+  EXPECT_EQ(OthersIn(survey), 2u);
+}
+
+TEST_F(PlainFilesTest, WhatIsDoneWithEverythingFrozenEndsASurvey) {
+  PlainSurvey survey(overlay(), Wanted::kCount);
+  ChangeBase("d/f0");
+  overlay().WhileFrozen([](Frozen&) {});
+  EXPECT_EQ(OthersIn(survey), 3u);
+}
+
+TEST_F(PlainFilesTest, AMovedDirectoryEndsASurvey) {
+  PlainSurvey survey(overlay(), Wanted::kCount);
+  ChangeBase("d/f0");
+  ASSERT_TRUE(driver_->Rename("d/new", "d/newer", 0));
+  EXPECT_EQ(OthersIn(survey), 3u);
+}
+
+/// For the sanitizers, and for what moves in Tree::upper between two parts.
+TEST_F(PlainFilesTest, SurveysWhileOthersWork) {
+  std::atomic<bool> ends = false;
+  std::thread worker([&] {
+    for (int i = 0; !ends; i = (i + 1) % 500) {
+      const std::string path = "d/new/" + std::to_string(i);
+      EXPECT_TRUE(driver_->WriteFile(path, path));
+      EXPECT_TRUE(driver_->WriteFile("d/f" + std::to_string(i % 3), path));
+      const Status done = i % 3 == 0 ? driver_->Unlink(path)
+                                     : driver_->Rename(path, path + "moved", 0);
+      EXPECT_TRUE(done);
+    }
+  });
+  for (int i = 0; i < Scaled(200); ++i) {
+    PlainSurvey survey(overlay(), Wanted::kList);
+    overlay().WhileFrozen([&](Frozen& frozen) {
+      const auto all = Settle(frozen, ChangeList::Collect(frozen, false));
+      PlainFiles plain = PlainFiles::Find(frozen, survey);
+      EXPECT_EQ(
+          Settle(frozen, ChangeList::Collect(frozen, std::move(plain), false)),
+          all);
+    });
+  }
+  ends = true;
+  worker.join();
+}
+
 }  // namespace
 }  // namespace txfs::testing

@@ -881,7 +881,8 @@ std::string AttributesOf(const std::string& path, int flags) {
   return text.str();
 }
 
-/// Asks the daemon for attributes: those that the kernel has are told before.
+/// Where the kernel, the daemon and the base differ. Asks the daemon, and tells
+/// what the kernel had before.
 void Soak::TellWhatIsCached() const {
   std::vector<std::string> paths = kTops;
   if (const auto shown = ViewTops(mountpoint_, kTops)) {
@@ -891,10 +892,10 @@ void Soak::TellWhatIsCached() const {
     const std::string there = mountpoint_ + "/" + path;
     const std::string cached = AttributesOf(there, AT_STATX_DONT_SYNC);
     const std::string asked = AttributesOf(there, AT_STATX_FORCE_SYNC);
-    if (cached == asked) continue;
+    const std::string base = AttributesOf(base_.root() + "/" + path, 0);
+    if (cached == asked && asked == base) continue;
     std::cout << path << ": the kernel has " << cached << ", the daemon "
-              << asked << ", the base "
-              << AttributesOf(base_.root() + "/" + path, 0) << '\n';
+              << asked << ", the base " << base << '\n';
   }
 }
 
