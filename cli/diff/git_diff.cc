@@ -96,6 +96,17 @@ Result<TreePtr> OpenTree(git_repository* repository, const git_oid& id) {
   return TreePtr(tree);
 }
 
+/// Gives the repository an empty index. Else libgit2, which looks there for
+/// attributes, takes the file `index` in the working directory for it.
+Status SetNoIndex(git_repository* repository) {
+  git_index* index = nullptr;
+  if (Git().git_index_new(&index) != 0) return GitFailure("new index");
+  const int error = Git().git_repository_set_index(repository, index);
+  Git().git_index_free(index);  // the repository has its own reference
+  if (error != 0) return GitFailure("set index");
+  return {};
+}
+
 Status FindSimilar(git_diff* diff, uint16_t threshold) {
   git_diff_find_options options = GIT_DIFF_FIND_OPTIONS_INIT;
   options.flags = GIT_DIFF_FIND_RENAMES | GIT_DIFF_FIND_DONT_IGNORE_WHITESPACE;
@@ -177,6 +188,7 @@ Result<GitDiff> GitDiff::Compare(const std::vector<GitFile>& before,
     return GitFailure("new repository");
   }
   made.repository_.reset(repository);
+  TRY(SetNoIndex(repository));
   const bool flat =
       std::ranges::any_of(before, IsDeep) || std::ranges::any_of(after, IsDeep);
   const git_oid before_id = TRY(WriteFiles(odb, before, flat));

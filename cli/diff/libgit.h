@@ -21,6 +21,8 @@ struct LibGit {
   USE(git_diff_num_deltas)                                                \
   USE(git_diff_tree_to_tree)                                              \
   USE(git_error_last)                                                     \
+  USE(git_index_free)                                                     \
+  USE(git_index_new)                                                      \
   USE(git_libgit2_init)                                                   \
   USE(git_libgit2_opts) USE(git_mempack_new) USE(git_merge_file)          \
       USE(git_merge_file_result_free) USE(git_odb_add_backend)            \
@@ -29,6 +31,7 @@ struct LibGit {
                   USE(git_patch_from_diff) USE(git_patch_get_delta)       \
                       USE(git_patch_line_stats) USE(git_patch_print)      \
                           USE(git_repository_free)                        \
+                              USE(git_repository_set_index)               \
                               USE(git_repository_wrap_odb)                \
                                   USE(git_tree_free) USE(git_tree_lookup)
 // clang-format on

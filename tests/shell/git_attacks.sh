@@ -337,3 +337,23 @@ for attacks in "clean smudge process textconv diff_driver external_diff merge_dr
   commands
   manifest "$TMPDIR/elsewhere" | cmp - "$TMPDIR/before" || fail "$attacks: another tree was changed"
 done
+
+# A file of the workspace that is called as git's index is none: not with the
+# attributes of a repository, and not if it is damaged.
+fresh
+repository ws
+cp -r ws attributes
+(cd attributes && echo '*.txt -diff' >.gitattributes && git add -A)
+runs "mount over an index" txfs mount ws mnt
+cd mnt
+chmod 755 mode.txt
+seq 8 >mode.txt
+for index in ../attributes/.git/index /bin/sh; do
+  cp "$index" index
+  runs "diff beside the index $index" txfs diff mode.txt
+  says "new mode 100755"
+  says "-9"
+  runs "diff --stat beside the index $index" txfs diff --stat
+done
+cd ..
+runs "umount beside an index" txfs umount mnt
